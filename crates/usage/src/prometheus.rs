@@ -152,15 +152,16 @@ fn recording(name: &str, picked: Picked) -> Result<Usage, Mistake> {
     let changes = [&quota, &period].into_iter().flatten().filter_map(Series::last_change);
     // Neither a limit nor a counter of its periods until it was set.
     let set = [&quota, &periods].map(|series| series.as_ref()?.begins_after(&usage));
-    let changed_ns = changes.chain(set[0].zip(set[1]).map(|(a, b)| a.max(b))).max();
-    if let Some(changed_ns) = changed_ns {
+    let set = set[0].zip(set[1]).map(|(a, b)| (a.max(b), "its limit's counters began"));
+    let change = changes.map(|at_ns| (at_ns, "its limit changed")).chain(set).max();
+    if let Some((changed_ns, what)) = change {
         let counters = [&mut periods, &mut throttled, &mut throttled_time];
         usage.forget_before(changed_ns);
         counters.into_iter().flatten().for_each(|series| series.forget_before(changed_ns));
         if usage.points.len() < 2 {
             let at_s = changed_ns as f64 / 1e9;
-            let problem = format!("its limit changed at {at_s} s, and hardly anything follows");
-            let fix = "query a range that begins after the change, or one that ends before it";
+            let problem = format!("{what} at {at_s} s, and hardly anything follows");
+            let fix = "query a range that begins after that, or one that ends before it";
             return Err(Mistake::new(problem, fix));
         }
     }
@@ -174,11 +175,9 @@ fn recording(name: &str, picked: Picked) -> Result<Usage, Mistake> {
          and the limits that follow are too low. `reveille record` sees both.",
         seconds(step_ns)
     )];
-    if changed_ns.is_some() {
-        warnings.push(format!(
-            "Its limit changed on the way: only the {} since then are used.",
-            seconds(last_ns - first_ns)
-        ));
+    if let Some((_, what)) = change {
+        let used = seconds(last_ns - first_ns);
+        warnings.push(format!("Of this range, only the {used} since {what} are used."));
     }
     warnings.extend(usage.warnings(step_ns));
     let (periods, throttled, throttled_time) =

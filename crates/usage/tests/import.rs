@@ -292,7 +292,9 @@ fn of_a_range_with_another_limit_the_last_part_is_used() {
     let quota = answer("container_spec_cpu_quota", &[("", &[(60, "30000"), (90, "30000")])]);
     let set = prometheus(&[&used, &from("periods"), &from("throttled_periods"), &quota], &[]);
     assert_eq!(told(set.as_ref().unwrap()), (30_000, 200, 200));
-    assert!(warned(&set.unwrap()));
+    assert!(warned(set.as_ref().unwrap()));
+    let began = |w: &String| w.contains("30 s since its limit's counters began");
+    assert!(set.unwrap().warnings.iter().any(began));
     let error = prometheus(&[&used, &periods, &throttled, &quota], &[]).unwrap_err();
     assert!(error.to_string().contains("ends 45 s before the CPU time"), "{error}");
     assert!(error.help().unwrap().to_string().contains("had a limit all the time"));
