@@ -1,6 +1,8 @@
 //! Which rules a policy has: feature bits, named kernel baselines, and the edits
 //! (`+SIS_SHORT`, `-TTWU_QUEUE`) that make a variant of one.
 
+use std::fmt;
+
 use reveille_place::Mistake;
 
 use crate::{Ns, PolicyFile};
@@ -306,7 +308,7 @@ fn release_of(name: &str) -> Option<(u32, u32)> {
 
 /// Features and tunables, as `policy/` reads them (`struct policy_tunables`).
 #[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Tunables {
     /// Feature bits.
     pub features: u64,
@@ -319,6 +321,19 @@ pub struct Tunables {
     pub imbalance_pct: u32,
     /// Imbalance in percent that the SMT domain tolerates.
     pub smt_imbalance_pct: u32,
+}
+
+/// With the features' names in place of their bits.
+impl fmt::Debug for Tunables {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tunables")
+            .field("features", &names_of(self.features))
+            .field("min_granularity_ns", &self.min_granularity_ns)
+            .field("hz", &self.hz)
+            .field("imbalance_pct", &self.imbalance_pct)
+            .field("smt_imbalance_pct", &self.smt_imbalance_pct)
+            .finish()
+    }
 }
 
 impl Tunables {
@@ -619,6 +634,8 @@ mod tests {
         assert_eq!(min_granularity(2), 1_500_000);
         assert_eq!(min_granularity(8), 3_000_000);
         assert_eq!(min_granularity(224), 3_000_000);
+        let told = format!("{:?}", base.tunables(1, 250));
+        assert!(told.contains("\"SIS_UTIL\"") && told.contains("hz: 250"), "{told}");
         for (name, slice_ns) in [("v6.12", 750_000), ("v6.18", 700_000), ("v7.2", 700_000)] {
             let eevdf = Policy::baseline(name).unwrap();
             assert_eq!(eevdf.tunables(1, 250).min_granularity_ns, slice_ns, "{name}");
