@@ -92,6 +92,23 @@ def test_errors_have_a_place(tmp_path):
     assert (wrong.value.file, wrong.value.line) == (str(table), 3)
 
 
+def test_an_integer_out_of_range_is_named(tmp_path):
+    idea = policy(tmp_path, "")
+    for function, name, value in [
+        (lambda **more: reveille.compare(**dict(SMALL, **more)), "repeats", -1),
+        (lambda **more: reveille.compare(**dict(SMALL, **more)), "load", -1),
+        (lambda **more: reveille.compare(**dict(SMALL, policy=idea, **more)), "seed", -1),
+        (lambda **more: reveille.study("first-idle", **more), "seed", 2**64),
+        (lambda **more: reveille.study("first-idle", **more), "jobs", -1),
+        (reveille.score, "stage", -1),
+        (reveille.score, "artifact_bytes", -1),
+        (lambda **more: reveille.plan(REQUESTS, "p99=20ms", **more), "phases", -1),
+    ]:
+        with pytest.raises(reveille.InputError) as wrong:
+            function(**{name: value})
+        assert wrong.value.option == name and wrong.value.fix, str(wrong.value)
+
+
 def test_a_policy_file_cannot_end_the_interpreter(tmp_path):
     good = policy(tmp_path, "pick = policy_select_cpu(w, t, p, waker, this_cpu, flags, now_j);")
     rows = reveille.compare(**SMALL, policy=good).rows

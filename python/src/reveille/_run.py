@@ -13,7 +13,7 @@ import shutil
 import signal
 import subprocess
 import sysconfig
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
@@ -111,6 +111,25 @@ def _loads(load: SupportsIndex | str | Iterable[SupportsIndex]) -> str:
     return ",".join(map(str, load)) if isinstance(load, Iterable) else str(operator.index(load))
 
 
+#: Integers of the native module: their bits, and what to give.
+_INTEGERS = {
+    "repeats": (32, "give a whole number from 1 to 1000"),
+    "seed": (64, f"give a whole number from 0 to {2**64 - 1}"),
+    "stage": (8, "there are stages 1 and 2"),
+    "artifact_bytes": (64, "give a whole number, 0 or more"),
+    "jobs": (64, "give a whole number, 1 or more"),
+}
+
+
+def _native(function: Callable[..., str], *arguments: str, **options: Any) -> str:
+    """Calls the native module, whose OverflowError does not name the argument."""
+    for name, (bits, fix) in _INTEGERS.items():
+        value = options.get(name)
+        if isinstance(value, SupportsIndex) and not 0 <= operator.index(value) < 1 << bits:
+            raise InputError(f"`{name}`: {value} is out of range", option=name, fix=fix)
+    return function(*arguments, **options)
+
+
 def compare(
     *,
     machine: str,
@@ -154,7 +173,7 @@ def compare(
     if files:
         text = _call(["compare", "--json", *_options(**common, with_=_texts(with_), policy=files)])
     else:
-        text = _reveille.compare(**common, variants=_texts(with_), progress=progress)
+        text = _native(_reveille.compare, **common, variants=_texts(with_), progress=progress)
     return Comparison(json.loads(text))
 
 
@@ -168,9 +187,8 @@ def study(
     progress: Progress | None = None,
 ) -> Comparison:
     """`reveille study`: a shipped study by name, or a file."""
-    text = _reveille.study(
-        os.fspath(spec), repeats=repeats, seed=seed, machine=machine, jobs=jobs, progress=progress
-    )
+    options = {"repeats": repeats, "seed": seed, "machine": machine, "jobs": jobs}
+    text = _native(_reveille.study, os.fspath(spec), **options, progress=progress)
     return Comparison(json.loads(text))
 
 
@@ -205,7 +223,7 @@ def score(
     if candidate.split(",", 1)[0].endswith(".c"):
         text = _call(["score", "--json", *_options(**common), candidate], _SCORED)
     else:
-        text = _reveille.score(candidate, **common, progress=progress)
+        text = _native(_reveille.score, candidate, **common, progress=progress)
     return Score(json.loads(text))
 
 
