@@ -393,6 +393,11 @@ impl Policy {
     /// No edit, one without `+` or `-`, of an unknown feature, of one that was edited before,
     /// or one that changes nothing: alone, without another feature or beside one.
     pub fn with(&self, edits: &str) -> Result<Policy, Mistake> {
+        self.edited(edits, u64::MAX)
+    }
+
+    /// [`Policy::with`]; an error proposes edits of `editable` features only.
+    pub(crate) fn edited(&self, edits: &str, editable: u64) -> Result<Policy, Mistake> {
         let mut features = self.features;
         let mut names: Vec<&str> = Vec::new();
         for edit in edits.split([' ', ',']).filter(|e| !e.is_empty()) {
@@ -430,20 +435,12 @@ impl Policy {
             features = edited;
             names.push(edit);
         }
-        let added = features & !self.features;
-        for (dependent, needed) in NEEDS {
-            if added & dependent != 0 && features & needed == 0 {
-                let (edit, needed) = (names_of(added & dependent)[0], names_of(*needed)[0]);
-                let problem = format!("`+{edit}` changes nothing without {needed}");
-                return Err(Mistake::new(problem, format!("add `+{needed}`, or leave it out")));
-            }
-        }
-        for (replaced, by) in REPLACED {
-            if added & replaced != 0 && features & by != 0 {
-                let (edit, by) = (names_of(added & replaced)[0], names_of(features & by)[0]);
-                let problem = format!("`+{edit}` changes nothing beside {by}, which replaces it");
-                return Err(Mistake::new(problem, format!("remove {by} as well, or leave it out")));
-            }
+        if let Some((problem, ..)) = without_effect(self.features, features) {
+            let help = match mending(self.features, features, editable) {
+                Some(edits) => format!("add `{}`, or leave it out", edits.join(",")),
+                None => "leave it out".to_owned(),
+            };
+            return Err(Mistake::new(problem, help));
         }
         if names.is_empty() {
             return Err(Mistake::new(
@@ -483,6 +480,40 @@ impl Policy {
             smt_imbalance_pct: 110,
         }
     }
+}
+
+/// A feature that changes nothing where it is added to `base`: the problem, and which other feature
+/// to add or remove.
+fn without_effect(base: u64, features: u64) -> Option<(String, char, Feature)> {
+    let added = features & !base;
+    let first = |bits: u64| *FEATURES.iter().find(|f| bits & f.bit != 0).expect("one is in it");
+    let needs = |&(dependent, needed): &(u64, u64)| {
+        let (edit, needed) = (first(added & dependent).name, first(needed));
+        (format!("`+{edit}` changes nothing without {}", needed.name), '+', needed)
+    };
+    let beside = |&(replaced, by): &(u64, u64)| {
+        let (edit, by) = (first(added & replaced).name, first(features & by));
+        let problem = format!("`+{edit}` changes nothing beside {}, which replaces it", by.name);
+        (problem, '-', by)
+    };
+    let alone = NEEDS.iter().find(|(d, needed)| added & d != 0 && features & needed == 0);
+    let replaced = || REPLACED.iter().find(|(r, by)| added & r != 0 && features & by != 0);
+    alone.map(needs).or_else(|| replaced().map(beside))
+}
+
+/// Further edits with which no added feature is [`without_effect`], unless they contradict those made
+/// or edit a feature that is not `editable`.
+fn mending(base: u64, mut features: u64, editable: u64) -> Option<Vec<String>> {
+    let mut edits = Vec::new();
+    while let Some((_, sign, Feature { name, bit, .. })) = without_effect(base, features) {
+        let edited = features ^ base;
+        if edited & bit != 0 || (edited | bit) & !editable != 0 {
+            return None;
+        }
+        features ^= bit;
+        edits.push(format!("{sign}{name}"));
+    }
+    Some(edits)
 }
 
 /// Names of these features, in bit order.
@@ -555,6 +586,41 @@ mod tests {
         }
         for (name, edits) in [("v4.5", "+SIS_FIRST"), ("v4.5", "-SIS_GROUP,+SIS_UTIL")] {
             assert!(Policy::baseline(name).unwrap().with(edits).is_ok(), "{name} {edits}");
+        }
+    }
+
+    #[test]
+    fn the_fix_of_an_edit_without_effect_is_accepted() {
+        let fix =
+            |base: &str, edits: &str| Policy::baseline(base).unwrap().with(edits).unwrap_err();
+        assert_eq!(fix("v6.4", "+HRTICK").help, "add `+EEVDF`, or leave it out");
+        let chain = "add `+DELAY_DEQUEUE,+EEVDF`, or leave it out";
+        assert_eq!(fix("v6.4", "+DELAY_ZERO").help, chain);
+        assert_eq!(fix("v6.4", "+SIS_FIRST,+SIS_NODE").help, "leave it out");
+        let signed: Vec<String> = FEATURES
+            .iter()
+            .flat_map(|f| [format!("+{}", f.name), format!("-{}", f.name)])
+            .collect();
+        let pairs = signed.iter().flat_map(|a| signed.iter().map(move |b| format!("{a},{b}")));
+        for edits in pairs.chain(signed.iter().cloned()) {
+            for base in BASELINES.iter().map(|b| Policy::baseline(b.name).unwrap()) {
+                let scx = |edits: &str| {
+                    let policy = base.with_for_scx(edits)?;
+                    let none =
+                        crate::scx_without_meaning(policy.features ^ base.features).is_none();
+                    none.then_some(policy).ok_or_else(|| Mistake::new("no meaning", ""))
+                };
+                let with = |edits: &str| base.with(edits);
+                for attempt in [&with as &dyn Fn(&str) -> Result<Policy, Mistake>, &scx] {
+                    let Err(mistake) = attempt(&edits) else { continue };
+                    let proposed =
+                        mistake.help.strip_prefix("add `").and_then(|h| h.split_once('`'));
+                    if let Some((more, _)) = proposed {
+                        let mended = attempt(&format!("{edits},{more}"));
+                        assert!(mended.is_ok(), "{} {edits}: {mistake:?} {mended:?}", base.base);
+                    }
+                }
+            }
         }
     }
 

@@ -1,7 +1,9 @@
 //! What a policy means to scx_reveille. Its loader and those who predict what it does go by
 //! the same rules, so they stand here.
 
-use crate::features::{FEATURES, bits, names_of};
+use reveille_place::Mistake;
+
+use crate::features::{FEATURES, Policy, bits, names_of};
 
 /// The baseline that scx_reveille takes unless told otherwise.
 pub const SCX_DEFAULT_BASE: &str = "v7.2";
@@ -82,14 +84,26 @@ pub fn scx_without_meaning(changed: u64) -> Option<WithoutMeaning> {
 
 /// Names of those of `features` that mean something to scx_reveille, in bit order.
 pub fn scx_names(features: u64) -> Vec<&'static str> {
-    let without = WITHOUT_MEANING.iter().fold(0, |all, (bits, _)| all | bits);
-    names_of(features & !without)
+    names_of(features & with_meaning())
+}
+
+fn with_meaning() -> u64 {
+    !WITHOUT_MEANING.iter().fold(0, |all, (bits, _)| all | bits)
+}
+
+impl Policy {
+    /// [`Policy::with`], whose errors propose only edits that mean something to scx_reveille.
+    ///
+    /// # Errors
+    /// As [`Policy::with`]; see [`scx_without_meaning`] too.
+    pub fn with_for_scx(&self, edits: &str) -> Result<Policy, Mistake> {
+        self.edited(edits, with_meaning())
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Policy;
 
     #[test]
     fn what_queues_and_order_are_made_of_means_nothing() {

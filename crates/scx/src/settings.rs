@@ -84,8 +84,9 @@ impl Settings {
 /// # Errors
 /// An unknown feature, an edit that changes nothing, or a feature without meaning.
 pub fn edited(policy: &Policy, edits: &str) -> Result<Policy, ScxError> {
-    let edited =
-        policy.with(edits).map_err(|mistake| ScxError::refused(mistake.problem, mistake.help))?;
+    let edited = policy
+        .with_for_scx(edits)
+        .map_err(|mistake| ScxError::refused(mistake.problem, mistake.help))?;
     let changed = edited.features ^ policy.features;
     if let Some(found) = scx_without_meaning(changed) {
         return Err(ScxError::refused(

@@ -27,6 +27,7 @@ fn wrong_options_are_named_with_their_fix() {
     refused(&["--with", "SIS_SHORT"], &["write `+SIS_SHORT`"]);
     refused(&["--with", "+SIS_UTIL"], &["changes nothing"]);
     refused(&["--with", "-TTWU_QUEUE"], &["TTWU_QUEUE means nothing to scx_reveille", "wake list"]);
+    refused(&["--base", "v6.4", "--with", "+HRTICK"], &["without EEVDF", ": leave it out"]);
     refused(&["--with", "-EEVDF"], &["EEVDF means nothing", "virtual time"]);
     refused(&["--with", "-THROTTLE_EXIT"], &["THROTTLE_EXIT means nothing", "user mode"]);
     refused(&["--slice-us", "99"], &["--slice-us 99", "from 100 to 100000"]);

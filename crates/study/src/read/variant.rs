@@ -124,7 +124,10 @@ pub(crate) fn with_file(
     let mut policy = if features.is_empty() && !nothing_else {
         policy
     } else {
-        policy.with(&features.join(" "))?
+        match scheduler {
+            Scheduler::Reveille => policy.with_for_scx(&features.join(" "))?,
+            _ => policy.with(&features.join(" "))?,
+        }
     };
     if scheduler == Scheduler::Reveille {
         meaningful(&policy)?;
