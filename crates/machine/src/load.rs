@@ -47,6 +47,6 @@ fn unknown(spec: &str) -> InputError {
         Mistake::new(problem, help)
     } else {
         let known = names.iter().copied().chain(["host"]);
-        Mistake::unknown("machine", spec, known).mended_by(help)
+        Mistake::unknown("machine", spec, known).mended_by(help).or_file(spec)
     })
 }

@@ -1,6 +1,8 @@
 //! What is wrong and how to mend it, before anyone knows where it stands; and which name a
 //! misspelt one was meant to be.
 
+use std::path::Path;
+
 use miette::Diagnostic;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -41,6 +43,16 @@ impl Mistake {
     pub fn of(error: &dyn Diagnostic, otherwise: &str) -> Mistake {
         let help = error.help().map_or_else(|| otherwise.to_owned(), |help| help.to_string());
         Mistake::new(error.to_string(), help)
+    }
+
+    /// Of an unknown `name` where a path is possible too: proposes `NAME.toml` if that is a file.
+    pub fn or_file(self, name: &str) -> Mistake {
+        let path = Path::new(".").join(format!("{name}.toml"));
+        if !path.is_file() {
+            return self;
+        }
+        let help = format!("write `{}` for that file; {}", path.display(), self.help);
+        self.mended_by(help)
     }
 
     pub fn mended_by(self, help: impl Into<String>) -> Mistake {

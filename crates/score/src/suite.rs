@@ -142,7 +142,8 @@ impl Suite {
             return Suite::parse(spec, &text, path.parent(), depth);
         }
         let help = format!("suites: {}; or a path that ends in .toml", names().join(", "));
-        Err(InputError::Unknown(Mistake::unknown("suite", spec, names()).mended_by(help)).into())
+        let unknown = Mistake::unknown("suite", spec, names()).mended_by(help).or_file(spec);
+        Err(InputError::Unknown(unknown).into())
     }
 
     /// The suite's hold-out, which shares no machine and no workload with it.

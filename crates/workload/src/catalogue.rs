@@ -48,7 +48,8 @@ pub fn find(name: &str) -> Result<Workload> {
             let path = "a path must end in .toml, in .json for a file of rt-app, or in .txt for a \
                         trace as text";
             let unknown = Mistake::unknown("workload", name, names());
-            Err(InputError::Unknown(unknown.mended_by(format!("there are {known}; {path}"))).into())
+            let unknown = unknown.mended_by(format!("there are {known}; {path}")).or_file(name);
+            Err(InputError::Unknown(unknown).into())
         }
     }
 }

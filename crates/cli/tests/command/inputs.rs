@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use super::{json, output, refused, words};
+use super::{SMALL, failure, json, output, refused, reveille, words};
 
 #[test]
 fn devices_pipes_and_directories_are_no_input() {
@@ -38,6 +38,21 @@ fn devices_pipes_and_directories_are_no_input() {
     let bytes = path("bytes.toml");
     fs::write(&bytes, b"name = \"\xff\"\n").unwrap();
     refused(&["machines", &bytes], &[&bytes, "not UTF-8 text from byte 9 on", "save it as UTF-8"]);
+}
+
+#[test]
+fn a_name_whose_file_is_here_proposes_its_path() {
+    let dir = tempfile::tempdir().unwrap();
+    let told = |line: &str| failure(reveille(&words(line)).current_dir(&dir), 2);
+    let on_it = SMALL.replace("zen4-7950x", "box");
+    let lines = ["machines box", "workloads box", "study box", "score --suite box", &on_it];
+    for line in lines {
+        assert!(!told(line).contains("./box.toml"), "{line}");
+    }
+    fs::write(dir.path().join("box.toml"), "").unwrap();
+    for line in lines {
+        assert!(told(line).contains("help: write `./box.toml` for that file; "), "{line}");
+    }
 }
 
 #[test]

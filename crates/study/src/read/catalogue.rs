@@ -64,7 +64,8 @@ pub fn load(spec: &str) -> Result<Study> {
         return parse_beside(path.parent(), spec, &read_description(path, NAME_OR_PATH)?);
     }
     let help = format!("studies: {}; or a path that ends in .toml", names().join(", "));
-    Err(InputError::Unknown(Mistake::unknown("study", spec, names()).mended_by(help)).into())
+    let unknown = Mistake::unknown("study", spec, names()).mended_by(help).or_file(spec);
+    Err(InputError::Unknown(unknown).into())
 }
 
 #[cfg(test)]
