@@ -50,7 +50,8 @@ pub struct RunResult {
     /// its `records`; empty if it records none.
     pub recorded_latency: Vec<Latency>,
     /// Work that arrived from outside: how long each piece of it took from its arrival to
-    /// its end, or [`UNANSWERED`]; task by task, in the order of arrival. Empty if none did.
+    /// its end, or [`UNANSWERED`]; task by task, in the order of arrival. Empty if none did
+    /// or no task answers.
     pub answers: Vec<Ns>,
     /// What of the scheduler's doings was observed; the rest of `counters` means nothing.
     pub observed: Observed,

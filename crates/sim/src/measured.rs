@@ -3,7 +3,7 @@
 use crate::ids::TaskVec;
 use reveille_measure::{Counters, Latency, Ns, UNANSWERED};
 use reveille_policy::TaskId;
-use reveille_workload::Program;
+use reveille_workload::{Op, Program};
 
 /// Latencies that differ in these highest bits are counted apart, as in [`Latency`].
 const KEPT_BITS: u32 = 8;
@@ -42,7 +42,7 @@ pub(crate) struct Measured {
     pub(crate) counters: Counters,
     pub(crate) wakeup_latency: Tally,
     pub(crate) recorded_latency: Vec<Latency>,
-    /// Latency of each request, task by task.
+    /// Latency of each request, task by task, if the program answers them.
     pub(crate) answers: Vec<Ns>,
     /// Index of each task's first request.
     answers_of_task: TaskVec<usize>,
@@ -51,11 +51,13 @@ pub(crate) struct Measured {
 
 impl Measured {
     pub(crate) fn new(program: &Program) -> Measured {
+        let mut ops = program.roles.iter().flat_map(|role| &role.ops);
+        let answers = ops.any(|op| matches!(op, Op::Answer));
         Measured {
             counters: Counters::default(),
             wakeup_latency: Tally::new(),
             recorded_latency: vec![Latency::default(); program.records.len()],
-            answers: vec![UNANSWERED; program.arrivals.count()],
+            answers: vec![UNANSWERED; if answers { program.arrivals.count() } else { 0 }],
             answers_of_task: program.arrivals.first_of_task().into_iter().collect(),
             operations: 0,
         }

@@ -412,8 +412,9 @@ impl Spec {
     /// A path in the spec is relative to the spec; anything else is a name.
     fn beside(&self, spec: &str) -> String {
         let path = Path::new(spec);
-        let ends =
-            |e: &std::ffi::OsStr| ["toml", "xml", "json", "c"].iter().any(|known| e == *known);
+        let ends = |e: &std::ffi::OsStr| {
+            ["toml", "xml", "json", "txt", "c"].iter().any(|known| e == *known)
+        };
         match Path::new(&self.source.file).parent() {
             Some(directory) if path.extension().is_some_and(ends) => {
                 directory.join(path).to_string_lossy().into_owned()

@@ -24,8 +24,8 @@ const ONE_OF_TWO: &str = "keep one of the two: delete or rename the other";
 
 /// What gives a recording in place of a trace.
 const INSTEAD: &str = "record the group by `reveille record --cgroup NAME --how trace`, or import a \
-                       CSV of its requests (at_ms,cpu_us); `compare --workload trace.txt` replays a \
-                       trace as text";
+                       CSV of its requests (at_ms,cpu_us); `compare --workload trace.txt` repeats a \
+                       trace printed as text";
 
 /// What a trace of the scheduler is called, if this is one.
 fn scheduler_trace(bytes: &[u8]) -> Option<&'static str> {

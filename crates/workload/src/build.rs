@@ -15,7 +15,7 @@ use crate::program::{Arrivals, ChannelKind, Op, Port, Program, Role, TaskSpec};
 use crate::task::{Process, TaskSource};
 
 /// A run has no more tasks, channels or lists than this.
-const MAX_TASKS: u64 = 1_000_000;
+pub(crate) const MAX_TASKS: u64 = 1_000_000;
 /// A program has no more operations than this, each member of an array counted.
 const MAX_OPS: usize = 65_535;
 /// Name of the task that releases the others.
@@ -60,7 +60,7 @@ impl Workload {
             (self.lists.len() as u64, "lists"),
             (self.locks.len() as u64, "locks"),
         ] {
-            self.check_number(load, n, what)?;
+            self.check_number(load, n, MAX_TASKS, what)?;
         }
         let filled = Filled { values: &values, counts: &counts, channels: &channels };
         let roles = (0..self.tasks.len()).map(|index| self.role(index, &filled));
@@ -89,12 +89,12 @@ impl Workload {
         })
     }
 
-    /// Refuses more than a million of anything that an instance has `n` of.
-    pub(crate) fn check_number(&self, load: u64, n: u64, what: &str) -> Result<()> {
-        if n.checked_mul(load).is_some_and(|all| all <= MAX_TASKS) {
+    /// Refuses more than `most` of anything that an instance has `n` of.
+    pub(crate) fn check_number(&self, load: u64, n: u64, most: u64, what: &str) -> Result<()> {
+        if n.checked_mul(load).is_some_and(|all| all <= most) {
             return Ok(());
         }
-        let problem = format!("more than {MAX_TASKS} {what}");
+        let problem = format!("more than {most} {what}");
         let help = format!("each of the {} has {n} {what}: give fewer", self.load_unit);
         Err(self.load_error(load, problem, help))
     }

@@ -92,6 +92,28 @@ fn a_trace_cut_to_some_lines_has_no_task_that_runs_for_ever() {
 }
 
 #[test]
+fn who_has_almost_ended_in_perf_is_the_task_that_is_switched_away() {
+    let text = "\
+        sh 9 [001] 1.000: sched:sched_switch: swapper/1:0 [120] R ==> sh:9 [120]\n\
+        :-1 -1 [001] 1.002: sched:sched_waking: comm=m pid=7 prio=120 target_cpu=000\n\
+        swapper 0 [000] 1.003: sched:sched_switch: swapper/0:0 [120] R ==> m:7 [120]\n\
+        :-1 -1 [001] 1.005: sched:sched_switch: sh:9 [120] X ==> swapper/1:0 [120]\n\
+        m 7 [000] 1.006: sched:sched_switch: m:7 [120] S ==> swapper/0:0 [120]\n";
+    let program = build(text, "*");
+    assert_eq!(names(&program), ["sh-9", "m-7"]);
+    let sh = [Op::Arrive, Op::Run(2_000_000), ask(1), Op::Run(3_000_000)];
+    assert_eq!(program.roles[0].ops, sh);
+}
+
+#[test]
+fn a_task_that_is_never_switched_has_the_name_that_lines_begin_with() {
+    let name = "spin-77 [003] ..... 100.000001: sched_waking: comm=client pid=11 prio=120\n  ";
+    let line = SERVICE.lines().nth(2).unwrap();
+    let workload = parse(&SERVICE.replacen(line, &format!("{line}\n{name}"), 1));
+    assert!(workload.source_text().contains("  spin-77\n"), "{}", workload.source_text());
+}
+
+#[test]
 fn what_ran_once_runs_once_in_each_pass() {
     // It runs as the trace begins, asks the worker, and exits.
     let once = "   once-40 [002] ..... 100.000000: sched_waking: comm=worker 1 pid=21 prio=120\n   \
@@ -155,12 +177,22 @@ fn each_mistake_is_named_with_its_line_and_fix() {
     let cases = [
         String::new(),
         "no trace".to_owned(),
-        SERVICE.lines().filter(|line| !line.contains("waking")).collect(),
+        SERVICE.lines().filter(|line| !line.contains("waking")).collect::<Vec<_>>().join("\n"),
+        SERVICE.lines().filter(|line| !line.contains("switch")).collect::<Vec<_>>().join("\n"),
         line("prev_pid=30", "prev_pid=x"),
         line("   100.001440: ", "   100: "),
         later,
         SERVICE.replacen("        worker 1-21", "CPU:1 [LOST 12 EVENTS]\n worker 1-21", 1),
-        SERVICE.lines().nth(2).unwrap().to_owned(),
+        SERVICE.replacen("             hog-30", "##### CPU 1 buffer started ####\n hog-30", 1),
+        SERVICE.replacen(
+            "             hog-30",
+            "hog 30 [001] 100.0005: PERF_RECORD_LOST lost 2\n hog-30",
+            1,
+        ),
+        SERVICE.replace(" 100.002000:", " 3701.002000:"),
+        // It runs already.
+        SERVICE.lines().nth(4).unwrap().to_owned()
+            + "\n<idle>-0 [002] d.h2. 100.001020: sched_waking: comm=client pid=11 prio=120",
     ];
     let mut shown = String::new();
     for text in cases {
@@ -168,8 +200,18 @@ fn each_mistake_is_named_with_its_line_and_fix() {
         let help = miette::Diagnostic::help(&error).unwrap().to_string();
         shown += &format!("{error}\n  {help}\n");
     }
-    let error = parse(SERVICE).build(1, &kept("client,wroker 1")).unwrap_err();
-    shown += &format!("{error}\n  {}\n", miette::Diagnostic::help(&error).unwrap());
+    let woken = |n: u32| {
+        format!(
+            "<idle>-0 [0] d.h2. {n}.1: sched_waking: comm=c pid=1 prio=120\n\
+             <idle>-0 [0] d..2. {n}.2: sched_switch: swapper/0:0 [120] R ==> c:1 [120]\n\
+             c-1 [0] d..2. {n}.3: sched_switch: c:1 [120] S ==> swapper/0:0 [120]\n"
+        )
+    };
+    let often: String = (0..21).map(woken).collect();
+    for (text, load, only) in [(SERVICE, 1, "client,wroker 1"), (&often, 1_000_000, "*")] {
+        let error = parse(text).build(load, &kept(only)).unwrap_err();
+        shown += &format!("{error}\n  {}\n", miette::Diagnostic::help(&error).unwrap());
+    }
     insta::assert_snapshot!(shown);
 }
 

@@ -36,6 +36,24 @@ fn a_trace_is_shown_and_repeated() {
 }
 
 #[test]
+fn studies_and_sweeps_find_a_trace_beside_them() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = directory.path().join(name);
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    file("service.txt", SERVICE);
+    let sweep = "name = \"a\"\nmachines = [\"quad-1s4c\"]\nbases = [\"v6.2\"]\n\
+                 edits = [\"+SIS_SHORT\"]\n[[workload]]\nname = \"service.txt\"\nloads = [1]\n";
+    stdout(&["sweep", &file("sweep.toml", sweep), "--dry-run"]);
+    let study = "name = \"a\"\nabout = \"b\"\nmachine = \"quad-1s4c\"\nbase = \"v6.2\"\n\
+                 variants = [\"+SIS_SHORT\"]\nwarmup = \"1ms\"\nduration = \"2ms\"\n\
+                 [[case]]\nname = \"c\"\nworkload = \"service.txt\"\nloads = [1]\nmetric = \"p50\"\n";
+    stdout(&["study", &file("study.toml", study)]);
+}
+
+#[test]
 fn what_is_no_trace_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("notes.txt");

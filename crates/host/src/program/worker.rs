@@ -140,8 +140,9 @@ impl Worker {
         let arena = &self.run.arena;
         histogram::touch(&arena.latencies[arena.histograms(self.number as usize, self.spec.role)]);
         self.introduce();
-        if self.run.program.arrivals.some() {
-            // Arrivals come from outside, so timer slack must not delay them.
+        let waits_for_device = self.ops.iter().any(|op| matches!(op, Op::Device(_)));
+        if self.run.program.arrivals.some() || waits_for_device {
+            // Arrivals and devices are outside, so timer slack must not delay them.
             let _ = set_current_timer_slack(NO_SLACK);
         }
         arena.wait_for_start();

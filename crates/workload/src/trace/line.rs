@@ -7,8 +7,9 @@
 pub(super) struct Event<'a> {
     pub(super) at_ns: u64,
     pub(super) cpu: u32,
-    /// The task that ran when it happened, 0 for an idle CPU.
-    pub(super) by: u32,
+    /// The task that ran when it happened, number 0 for an idle CPU. perf does not know one that has
+    /// almost ended.
+    pub(super) by: Option<Task<'a>>,
     /// Its thread group, where the trace has it.
     pub(super) process: Option<u32>,
     /// The event happened in a hardware interrupt, which has nothing to do with that task; `None` in
@@ -71,36 +72,48 @@ pub(super) fn event(line: &str) -> Option<Option<Event<'_>>> {
         line[..at].ends_with([' ', ':']).then(|| (at, at + name.len(), *wakeup))
     });
     let Some((begin, end, wakeup)) = found else {
-        let lost = line.starts_with("CPU:") && (line.contains("LOST") || line.contains("DROPPED"));
+        let lost = line.starts_with("CPU:") && (line.contains("LOST") || line.contains("DROPPED"))
+            || line.starts_with("##### CPU ") && line.contains(" buffer started")
+            || line.contains("PERF_RECORD_LOST");
         let what = What::Lost;
-        let event = Event { at_ns: 0, cpu: 0, by: 0, process: None, in_interrupt: None, what };
+        let event = Event { at_ns: 0, cpu: 0, by: None, process: None, in_interrupt: None, what };
         return lost.then_some(Some(event));
     };
     Some(placed(&line[..begin], what(line[end..].trim(), wakeup)))
 }
 
-/// `comm-123 ( 120) [001] d.h2. 5678.123456: ` or `comm 120/123 [001] 5678.123456789: sched:`.
+/// `comm-123 ( 120) [001] d.h2. 5678.123456: `, `comm-123 1d.h2. 5678.123456: ` or
+/// `comm 120/123 [001] 5678.123456789: sched:`.
 fn placed<'a>(head: &'a str, what: Option<What<'a>>) -> Option<Event<'a>> {
     let head = head.trim_end().trim_end_matches("sched:").trim_end().strip_suffix(':')?;
     let (before, time) = head.rsplit_once(char::is_whitespace)?;
-    let (task, flags) = before.rsplit_once('[')?;
-    let (cpu, flags) = flags.split_once(']')?;
+    let (task, cpu, flags) = match before.rsplit_once('[') {
+        Some((task, rest)) => rest.split_once(']').map(|(cpu, flags)| (task, cpu, flags))?,
+        None => {
+            let (task, rest) = before.trim_end().rsplit_once(char::is_whitespace)?;
+            let (cpu, flags) = rest.split_at(rest.find(|c: char| !c.is_ascii_digit())?);
+            (task, cpu, flags)
+        }
+    };
     let task = task.trim_end();
     let (task, group) = match task.strip_suffix(')').and_then(|t| t.rsplit_once('(')) {
         Some((task, group)) => (task.trim_end(), group.trim().parse().ok()),
         None => (task, None),
     };
     let digits = task.len() - task.trim_end_matches(|c: char| c.is_ascii_digit()).len();
-    let (rest, by) = task.split_at(task.len() - digits);
-    let group = group.or_else(|| {
-        let number = rest.strip_suffix('/')?.rsplit(char::is_whitespace).next()?;
-        number.parse().ok()
-    });
+    let (rest, id) = task.split_at(task.len() - digits);
+    let (name, of) = match rest.strip_suffix('/') {
+        Some(rest) => rest.rsplit_once(char::is_whitespace)?,
+        None => (rest.strip_suffix('-').unwrap_or(rest), ""),
+    };
+    // ` -1` and `/-1` stand for any task that is no longer listed.
+    let known = !rest.ends_with('-') || !name.ends_with([' ', '/']);
+    let task = Task { id: id.parse().ok()?, name: name.trim() };
     Some(Event {
         at_ns: nanoseconds(time)?,
         cpu: cpu.parse().ok()?,
-        by: by.parse().ok()?,
-        process: group,
+        by: known.then_some(task),
+        process: group.or_else(|| of.parse().ok()),
         // The third flag of the kernel's latency format.
         in_interrupt: flags.trim().as_bytes().get(2).map(|flag| b"hHzZ".contains(flag)),
         what: what?,
@@ -176,6 +189,8 @@ mod tests {
         let time = "  5678.123456: ";
         for (head, process, flags) in [
             (format!("   a b-12    [001] d..2.{time}"), None, Some(false)),
+            (format!("   a b-12      1d..2.{time}"), None, Some(false)),
+            (format!("   a b-12    [001]{time}"), None, None),
             (format!("   a b-12    (     11) [001] d..2.{time}"), Some(11), Some(false)),
             (format!("   a b-12    (-------) [001] d..2.{time}"), None, Some(false)),
             (format!("   a b    12 [001]{time}      sched:"), None, None),
@@ -186,9 +201,18 @@ mod tests {
                 let (from, to) = (Task { id: 12, name: "a b" }, Task { id: 0, name: "swapper/1" });
                 let what = What::Switch { from, why: Why::Waits, to };
                 let at_ns = 5_678_123_456_000;
-                let expected = Event { at_ns, cpu: 1, by: 12, process, in_interrupt: flags, what };
+                let by = Some(from);
+                let expected = Event { at_ns, cpu: 1, by, process, in_interrupt: flags, what };
                 assert_eq!(read(&line), expected, "{line}");
             }
+        }
+    }
+
+    #[test]
+    fn perf_does_not_know_who_has_almost_ended() {
+        for head in [":-1    -1/-1    ", ":-1    -1 ", "-1 -1/-1"] {
+            let line = format!("{head} [015] 1.5: sched:sched_waking: comm=m/2 pid=25 prio=0");
+            assert_eq!((read(&line).by, read(&line).process), (None, None), "{line}");
         }
     }
 

@@ -8,9 +8,12 @@ mod tasks;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use line::What;
 use reveille_place::{Mistake, Source, counted};
 use tasks::{Step, Tasks, Traced};
 
+use crate::amount::MAX_TIME_NS;
+use crate::build::MAX_TASKS;
 use crate::error::Result;
 use crate::file::{Param, Workload};
 use crate::program::{Arrival, Arrivals, Metric, MetricKind, Ns, Op, Program, Role, TaskSpec};
@@ -23,8 +26,10 @@ pub(crate) struct Trace {
 
 /// Each takes up to 100 bytes.
 const MAX_EVENTS: usize = 8_000_000;
+/// Wakeups from outside, in all copies.
+const MAX_ARRIVALS: u64 = 20_000_000;
 const RECORD: &str = "record with `trace-cmd record -e sched_switch -e sched_waking -e \
-                      sched_wakeup_new` and print with `trace-cmd report`, or use `perf sched \
+                      sched_wakeup_new` and print with `trace-cmd report -l -t`, or use `perf sched \
                       record` and `perf script --ns`";
 const ONLY: &str = "only";
 /// Tasks in the summary.
@@ -37,8 +42,8 @@ impl Workload {
     ///
     /// # Errors
     /// [`InputError::File`](reveille_place::InputError::File) for a line of the scheduler's that
-    /// is not understood, lost events, events that are not sorted by time, more than
-    /// 65,535 tasks or 8 million events, and a trace in which no task is woken.
+    /// is not understood, lost events, events that are not sorted by time, more than an hour,
+    /// 65,535 tasks or 8 million events, and a trace without switches or wakeups.
     pub fn parse_trace(file: &str, text: String) -> Result<Workload> {
         let source = Source { file: file.to_owned(), text };
         let (trace, tells_interrupts) = read(&source)?;
@@ -73,6 +78,7 @@ fn read(source: &Source) -> Result<(Trace, bool)> {
     let text = &source.text;
     let waking = text.contains(" sched_waking: ") || text.contains(":sched_waking: ");
     let (mut tasks, mut events, mut tells_interrupts) = (None, 0, false);
+    let (mut switches, mut wakes) = (false, false);
     let mut at = 0;
     for whole in text.split_inclusive('\n') {
         let span = at..at + whole.trim_end().len();
@@ -85,15 +91,30 @@ fn read(source: &Source) -> Result<(Trace, bool)> {
         };
         events += 1;
         if events > MAX_EVENTS {
-            let problem = format!("is event number {events}");
-            return Err(wrong(Mistake::new(problem, "cut the trace before it")));
+            let problem = format!("is an event of the scheduler beyond {MAX_EVENTS}");
+            return Err(wrong(Mistake::new(problem, "cut the trace before this line")));
         }
         tells_interrupts |= event.in_interrupt.is_some();
+        switches |= matches!(event.what, What::Switch { .. });
+        wakes |= matches!(event.what, What::Wake { .. });
         tasks.get_or_insert_with(|| Tasks::new(event.at_ns)).take(&event, waking).map_err(wrong)?;
     }
     let empty = |problem: &str| Mistake::new(problem, RECORD).in_file(&source.file);
     let tasks = tasks.ok_or_else(|| empty("has no event of the scheduler"))?;
+    for (there, problem) in [
+        (switches, "has no event sched_switch"),
+        (wakes, "has neither sched_waking nor sched_wakeup"),
+    ] {
+        if !there {
+            return Err(empty(problem));
+        }
+    }
     let (tasks, span_ns) = tasks.end();
+    if span_ns > MAX_TIME_NS {
+        let problem = format!("lasts {} s, more than an hour", span_ns / 1_000_000_000);
+        let mistake = Mistake::new(problem, "cut it to the part that is to be repeated");
+        return Err(mistake.in_file(&source.file));
+    }
     if !tasks.iter().flat_map(|task| &task.steps).any(waits) || span_ns == 0 {
         return Err(empty("has no task that is woken"));
     }
@@ -192,7 +213,9 @@ impl Trace {
             let group = task.process.map_or((false, task.id), |process| (true, process));
             processes.push(*groups.entry(group).or_insert(next));
         }
-        workload.check_number(load, roles.len() as u64, "tasks")?;
+        workload.check_number(load, roles.len() as u64, MAX_TASKS, "tasks")?;
+        let n_arrivals = arrivals.iter().map(Vec::len).sum::<usize>() as u64;
+        workload.check_number(load, n_arrivals, MAX_ARRIVALS, "wakeups from outside")?;
         let (mut tasks, mut of_task) = (Vec::new(), Vec::new());
         for copy in 0..load as u32 {
             let later = (u128::from(self.span_ns) * u128::from(copy) / u128::from(load)) as Ns;

@@ -92,8 +92,9 @@ impl Tasks {
         let at_ns = event.at_ns;
         match event.what {
             What::Lost => {
-                let fix = "record again with a larger buffer (`-m 64M` for perf, `-b 65536` for \
-                           trace-cmd), or for a shorter time";
+                let fix = "record for a shorter time or with a larger buffer (`-m 64M` for perf, \
+                           `-b 65536` for trace-cmd, `buffer_size_kb` of tracefs), or keep only \
+                           the lines behind the last loss";
                 return Err(Mistake::new("the tracer lost events here", fix));
             }
             _ if at_ns < self.now => {
@@ -110,9 +111,8 @@ impl Tasks {
                 let in_interrupt = event.in_interrupt == Some(true);
                 self.wake(by.filter(|by| *by != wakee && !in_interrupt), wakee);
             }
-            What::Switch { from, why, to } => {
+            What::Switch { why, to, .. } => {
                 if let Some(number) = by {
-                    self.all[number].name = from.name.to_owned();
                     self.leave(number, why);
                 }
                 let next = if to.id == 0 { None } else { Some(self.number(to)?) };
@@ -129,9 +129,18 @@ impl Tasks {
     /// The task in whose context the event happened. It runs on that CPU since it was switched to; if
     /// that is not in the trace, since the trace began or since now.
     fn runs_on(&mut self, event: &Event) -> Result<Option<usize>, Mistake> {
-        let by = match event.by {
-            0 => None,
-            id => Some(self.number(Task { id, name: "" })?),
+        let by = match (&event.what, event.by) {
+            (What::Switch { from, .. }, _) => Some(*from),
+            (_, by) => by,
+        };
+        let by = match by {
+            None => return Ok(self.current.get(&event.cpu).copied().flatten()),
+            Some(Task { id: 0, .. }) => None,
+            // The kernel prints `<...>` if it has forgotten the name.
+            Some(task) => Some(self.number(Task {
+                name: if task.name == "<...>" { "" } else { task.name },
+                ..task
+            })?),
         };
         let first = !self.current.contains_key(&event.cpu);
         let before = self.current.insert(event.cpu, by).flatten();
@@ -161,8 +170,8 @@ impl Tasks {
             return Ok(number);
         }
         if self.all.len() == MAX_TASKS {
-            let problem = format!("is the first event of task number {}", MAX_TASKS + 1);
-            return Err(Mistake::new(problem, "cut the trace before it"));
+            let problem = format!("is the first event of a task beyond {MAX_TASKS}");
+            return Err(Mistake::new(problem, "cut the trace before this line"));
         }
         self.numbers.insert(task.id, self.all.len());
         self.all.push(Traced {
@@ -266,17 +275,18 @@ impl Traced {
     }
 
     fn woken(&mut self, wake: Wake, begin_ns: Ns) {
-        // It had nothing left to do.
-        self.steps.pop_if(|last| matches!(last, Step::Began { .. }));
-        self.steps.push(match (wake.by, self.state) {
+        let step = match (wake.by, self.state) {
             (None, State::Blocked { since, device: true }) => {
                 Step::Device(wake.at_ns.saturating_sub(since))
             }
             (by, _) => {
+                // It had nothing left to do.
+                self.steps.pop_if(|last| matches!(last, Step::Began { .. }));
                 let by = by.map(|(waker, _)| waker);
                 Step::Woken { by, at_ns: wake.at_ns - begin_ns }
             }
-        });
+        };
+        self.steps.push(step);
         self.state = State::Runnable;
     }
 }

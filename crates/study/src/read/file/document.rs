@@ -84,7 +84,9 @@ impl Document<'_> {
     /// A path in the study is relative to the study; anything else is a name.
     fn path(&self, spec: &str) -> String {
         let path = Path::new(spec);
-        let is_file = path.extension().is_some_and(|e| e == "toml" || e == "xml" || e == "json");
+        let ends =
+            |e: &std::ffi::OsStr| ["toml", "xml", "json", "txt"].iter().any(|known| e == *known);
+        let is_file = path.extension().is_some_and(ends);
         match self.directory {
             Some(directory) if is_file => directory.join(path).to_string_lossy().into_owned(),
             _ => spec.to_owned(),
