@@ -37,6 +37,12 @@ pub struct Container {
     pub limits: Option<BandwidthLimits>,
     /// Length of the recording.
     pub span_ns: Ns,
+    /// [`Usage::unseen_ns`].
+    #[serde(default)]
+    pub unseen_ns: Option<Ns>,
+    /// Was it gone when others were last seen? Then it has no CPUs to spare.
+    #[serde(default)]
+    pub gone: bool,
     pub mean_cpus: f64,
     /// CPUs used in the busiest second or, in a recording of averages, step.
     pub peak_cpus: f64,
@@ -65,6 +71,9 @@ impl Container {
         limited && self.throttled_share.is_none()
     }
 }
+
+/// Prometheus takes a series without a sample for so long as ended.
+const STALE_NS: Ns = 300_000_000_000;
 
 /// A figure with its 90% range. A latency is infinite (null in JSON) if the work does not complete
 /// in the simulated time.
@@ -136,17 +145,22 @@ fn is_zero(n: &usize) -> bool {
 }
 
 impl Fleet {
-    /// Sorts by missed goals, then by throttling, then by CPUs to spare.
+    /// Sorts by missed goals, then by throttling, then by CPUs to spare; those that are gone last.
     pub fn ranked(mut self) -> Fleet {
+        // A server may lack the last hours of all containers.
+        let unseen_ns = |c: &Container| c.unseen_ns.unwrap_or(0);
+        let least_ns = self.containers.iter().map(unseen_ns).min().unwrap_or(0);
+        for container in &mut self.containers {
+            container.gone = unseen_ns(container) - least_ns > STALE_NS;
+            container.spare_cpus = container.spare_cpus.filter(|_| !container.gone);
+        }
         let keys = |c: &Container| [c.risk, c.worst_hour_share, c.spare_cpus];
         self.containers.sort_by(|a, b| {
             let worse = keys(b)
                 .into_iter()
                 .zip(keys(a))
                 .map(|(b, a)| b.unwrap_or(-1.0).total_cmp(&a.unwrap_or(-1.0)));
-            worse
-                .fold(std::cmp::Ordering::Equal, std::cmp::Ordering::then)
-                .then(a.name.cmp(&b.name))
+            worse.fold(a.gone.cmp(&b.gone), std::cmp::Ordering::then).then(a.name.cmp(&b.name))
         });
         self.failed.sort_by(|a, b| a.name.cmp(&b.name));
         self.skipped.sort();
@@ -239,6 +253,7 @@ fn container(request: &Request<'_>, stop: &AtomicBool) -> Result<Container, Plan
         name: usage.name.clone(),
         limits,
         span_ns: usage.span_ns,
+        unseen_ns: usage.unseen_ns,
         mean_cpus: usage.mean_cpus(),
         peak_cpus: peak_cpus(usage),
         throttled_share: share(last.nr_throttled, last.nr_periods),

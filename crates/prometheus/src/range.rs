@@ -10,6 +10,7 @@ const METRICS: &str = "container_cpu_usage_seconds_total|container_cpu_cfs_perio
                        container_cpu_cfs_throttled_periods_total|\
                        container_cpu_cfs_throttled_seconds_total|container_spec_cpu_quota|\
                        container_spec_cpu_period";
+const S: u64 = 1_000_000_000;
 /// Seconds of one part: 5,760 readings at 15 s.
 const PART_S: u64 = 86_400;
 /// A part is not made shorter.
@@ -40,12 +41,16 @@ impl Server<'_> {
                 Err(Failed::Other(error)) => return Err(error),
             }
         }
-        Usage::from_prometheus(&container.name(), &answers, &[]).map_err(|error| {
-            match Usage::seen_once(&answers) {
-                true => ServerError::Short(error),
-                false => error.into(),
-            }
-        })
+        let mut usage =
+            Usage::from_prometheus(&container.name(), &answers, &[]).map_err(|error| {
+                match Usage::seen_once(&answers) {
+                    true => ServerError::Short(error),
+                    false => error.into(),
+                }
+            })?;
+        let seen_ns = usage.began_unix_ns.map(|began_ns| began_ns + usage.span_ns);
+        usage.unseen_ns = seen_ns.map(|ns| (span.until_s * S).saturating_sub(ns));
+        Ok(usage)
     }
 
     fn part(

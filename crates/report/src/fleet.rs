@@ -65,13 +65,21 @@ fn remarks(container: &Container) -> Vec<String> {
     if let Some(risk) = container.risk.filter(|risk| *risk > 0.0) {
         remarks.push(format!("risk of missing the goals {:.0}%", 100.0 * risk));
     }
+    if let Some(ns) = container.unseen_ns.filter(|_| container.gone) {
+        remarks.push(format!("last seen {:.1} h before the end", ns as f64 / 3.6e12));
+    }
     remarks.extend(container.note.clone());
     remarks
 }
 
-/// How many containers have no counters of throttling that could tell what a limit does.
+/// The containers that are not gone.
+fn running(fleet: &Fleet) -> impl Iterator<Item = &Container> {
+    fleet.containers.iter().filter(|c| !c.gone)
+}
+
+/// How many of them have no counters of throttling that could tell what a limit does.
 fn unknown(fleet: &Fleet) -> usize {
-    fleet.containers.iter().filter(|c| c.throttling_unknown()).count()
+    running(fleet).filter(|c| c.throttling_unknown()).count()
 }
 
 /// How to get the counters, if a container lacks them.
@@ -86,22 +94,26 @@ fn how_to_count(fleet: &Fleet) -> Option<&'static str> {
 
 /// What all of them say together.
 fn summary(fleet: &Fleet) -> String {
-    let all = &fleet.containers;
-    let throttled = all.iter().filter(|c| c.throttled_share.is_some_and(|share| share > 0.0));
+    let count = running(fleet).count();
+    let throttled = running(fleet).filter(|c| c.throttled_share.is_some_and(|share| share > 0.0));
     let unknown = match unknown(fleet) {
         0 => String::new(),
         n => format!(", {n} whose throttling is unknown"),
     };
     // From 0: the sum of no floats is -0.
-    let spare = all.iter().filter_map(|c| c.spare_cpus).fold(0.0, |sum, cpus| sum + cpus);
+    let spare = running(fleet).filter_map(|c| c.spare_cpus).fold(0.0, |sum, cpus| sum + cpus);
     let mut text = format!(
         "{}, {} throttled{unknown}, at most {spare:.1} CPUs of limits to give back",
-        counted(all.len(), "container"),
+        counted(count, "container"),
         throttled.count()
     );
     if !fleet.goals.is_empty() {
-        let at_risk = all.iter().filter(|c| c.risk.is_some_and(|risk| risk > 0.5)).count();
+        let at_risk = running(fleet).filter(|c| c.risk.is_some_and(|risk| risk > 0.5)).count();
         text += &format!("; {at_risk} probably miss {}", fleet.goals.join(", "));
+    }
+    let gone = fleet.containers.len() - count;
+    if gone > 0 {
+        text += &format!("; {gone} more, gone by the end, listed last");
     }
     if !fleet.failed.is_empty() {
         text += &format!("; {} could not be read", fleet.failed.len());

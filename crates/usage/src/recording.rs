@@ -120,6 +120,8 @@ pub struct Usage {
     pub host_cpus: Option<u32>,
     /// Start, in nanoseconds of Unix time, if known.
     pub began_unix_ns: Option<u64>,
+    /// Time from its last sample to the end of the range that a server was asked for.
+    pub unseen_ns: Option<Ns>,
     /// CPUs used by the recorder, if measured.
     pub overhead: Option<f64>,
     /// Load of the recorded host, if measured.
@@ -143,6 +145,7 @@ impl Usage {
             limits: None,
             host_cpus: None,
             began_unix_ns: None,
+            unseen_ns: None,
             overhead: None,
             host_load: None,
             throttled_around: None,

@@ -49,6 +49,8 @@ pub struct Summary {
     pub host_cpus: Option<u32>,
     /// Start, in nanoseconds of Unix time, if known.
     pub began_unix_ns: Option<u64>,
+    /// [`Usage::unseen_ns`].
+    pub unseen_ns: Option<Ns>,
     /// CPUs used by the recorder, if measured.
     pub overhead: Option<f64>,
     /// Load of the recorded host, if measured.
@@ -224,6 +226,7 @@ impl Usage {
             throttled_ns: last.throttled_ns,
             host_cpus: self.host_cpus,
             began_unix_ns: self.began_unix_ns,
+            unseen_ns: self.unseen_ns,
             overhead: self.overhead,
             host_load: self.host_load,
             throttled_around: self.throttled_around,

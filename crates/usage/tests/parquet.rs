@@ -62,7 +62,11 @@ fn usage() -> impl Strategy<Value = Usage> {
     let outline = (1..=MAX_SPAN_NS, 1..=65_536u32);
     outline.prop_flat_map(|(span_ns, threads)| {
         let rows = (demands(span_ns, threads), samples(span_ns));
-        let known = (prop::option::of(any::<u32>()), prop::option::of(any::<u64>()));
+        let known = (
+            prop::option::of(any::<u32>()),
+            prop::option::of(any::<u64>()),
+            prop::option::of(any::<u64>()),
+        );
         let overhead = prop::option::of(prop::num::f64::POSITIVE | prop::num::f64::ZERO);
         let share = || 0.0..=1.0f64;
         let around = prop::option::of(share());
@@ -88,6 +92,7 @@ fn usage() -> impl Strategy<Value = Usage> {
                 limits,
                 host_cpus: known.0,
                 began_unix_ns: known.1,
+                unseen_ns: known.2,
                 overhead: overhead.map(f64::abs),
                 host_load,
                 throttled_around,

@@ -219,16 +219,27 @@ fn a_note_names_the_fix() {
     assert!(note.contains("; query container_spec_cpu_quota"), "{note}");
 }
 
-/// A server of pods with so many steps of 15 s at so many CPUs; its URL.
+/// A server of pods with so many steps of 15 s at so many CPUs, never throttled at 2; its URL.
 fn server(pods: &'static [(&str, u32, f64)]) -> String {
-    let labels = |pod: &str| {
-        format!(r#""__name__":"container_cpu_usage_seconds_total","pod":"{pod}","container":"app""#)
-    };
+    let labels =
+        |name: &str, pod: &str| format!(r#""__name__":"{name}","pod":"{pod}","container":"app""#);
     let of = move |&(pod, steps, cpus): &(&str, u32, f64)| {
-        let value = |n: u32| (1_700_000_000 + 15 * n, f64::from(n) * 15.0 * cpus);
-        answer(&[series(&labels(pod), (0..=steps).map(value))])
+        let counters = [
+            ("container_cpu_usage_seconds_total", 15.0 * cpus, 0.0),
+            ("container_cpu_cfs_periods_total", 150.0, 0.0),
+            ("container_cpu_cfs_throttled_periods_total", 0.0, 0.0),
+            ("container_spec_cpu_quota", 0.0, 200_000.0),
+        ];
+        let series = counters.map(|(name, step, from)| {
+            let value = |n: u32| (1_700_000_000 + 15 * n, from + f64::from(n) * step);
+            series(&labels(name, pod), (0..=steps).map(value))
+        });
+        answer(&series)
     };
-    let found: Vec<String> = pods.iter().map(|pod| format!("{{{}}}", labels(pod.0))).collect();
+    let names = pods
+        .iter()
+        .map(|pod| format!("{{{}}}", labels("container_cpu_usage_seconds_total", pod.0)));
+    let found: Vec<String> = names.collect();
     let found = format!(r#"{{"status":"success","data":[{}]}}"#, found.join(","));
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -284,4 +295,33 @@ fn of_the_pods_of_a_workload_none_that_has_just_started_is_recorded() {
     assert!(warnings.contains("A busier one has just started"), "{warnings}");
     assert!(warnings.contains("1 of them could not be read"), "{warnings}");
     assert!(warnings.contains("a single value"), "{warnings}");
+}
+
+#[test]
+fn pods_that_are_gone_stand_last_and_offer_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let record = |until: u32, to: &str, json: &[&str]| {
+        let (url, until, to) = (server(&PODS[1..]), until.to_string(), path(dir.path(), to));
+        let args = ["record", "--prometheus", &url, "--all", "--until", &until, "-o", &to];
+        stdout(&[&args[..], json].concat())
+    };
+    // web-2 was seen for 600 s, web-3 for 45 s. Two hours later neither is known to run, but web-3
+    // was gone first.
+    for later in [0, 7200] {
+        let shown = record(1_700_000_600 + later, &format!("json{later}"), &["--json"]);
+        let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
+        let of = |n: usize, key: &str| shown["containers"][n][key].clone();
+        assert_eq!((of(0, "name"), of(0, "gone")), ("web-2/app".into(), false.into()), "{shown}");
+        assert_eq!(of(0, "unseen_ns"), u64::from(later) * 1_000_000_000);
+        assert!(of(0, "spare_cpus").as_f64().is_some_and(|cpus| (cpus - 1.9).abs() < 0.01));
+        assert_eq!((of(1, "gone"), of(1, "spare_cpus")), (true.into(), ().into()), "{shown}");
+    }
+    let text = record(1_700_000_600, "text", &[]);
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for words in [
+        "1 container, 0 throttled, at most 1.9 CPUs of limits to give back; 1 more, gone by the end, listed last",
+        "last seen 0.2 h before the end",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
 }

@@ -301,6 +301,7 @@ impl Run<'_> {
                 limits: Some(self.begun.limits),
                 host_cpus: Some(cpus.len() as u32),
                 began_unix_ns: self.begun.clocks.unix_ns(),
+                unseen_ns: None,
                 overhead: Some(cost.cpus()),
                 host_load: Some(host_load),
                 throttled_around: self.begun.throttled_around(),
