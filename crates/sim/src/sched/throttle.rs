@@ -6,6 +6,7 @@
 use reveille_policy::{CpuId, TaskId};
 
 use crate::hw::cpu::{Step, Toll};
+use crate::rq::groups::Bandwidth;
 use crate::rq::runqueue::Arrival;
 use crate::sim::Sim;
 use crate::tasks::task::Place;
@@ -116,11 +117,15 @@ impl Sim<'_> {
 
     /// Would this task, which runs next on `cpu` or has finished an operation there, return to user
     /// mode in a throttled group (throttle_cfs_rq_work())?
-    #[inline]
+    #[inline(always)]
     pub(crate) fn exits_throttled(&self, task: TaskId, cpu: CpuId) -> bool {
-        let (true, Some(bandwidth)) = (self.rules.throttles_at_exit, &self.bandwidth) else {
+        self.bandwidth.as_ref().is_some_and(|groups| self.exits_held_back(groups, task, cpu))
+    }
+
+    fn exits_held_back(&self, bandwidth: &Bandwidth, task: TaskId, cpu: CpuId) -> bool {
+        if !self.rules.throttles_at_exit {
             return false;
-        };
+        }
         let t = &self.tasks[task];
         let in_kernel = t.saved.some && !t.saved.user && t.spin_until == 0;
         !in_kernel && t.to_wake == TaskId::NONE && bandwidth.held_back(self.group_of(task), cpu)
