@@ -131,8 +131,9 @@ bench:
 	@$(MAKE) --no-print-directory count
 
 # Instructions are counted by valgrind, which takes minutes. COUNT=--write commits to them, and
-# COUNT=--table prints them by mechanism.
+# COUNT=--table prints them by mechanism, which takes the line numbers that builds otherwise lack.
 COUNT ?= --check
+count: export CARGO_PROFILE_BENCH_DEBUG := $(if $(filter --table,$(COUNT)),line-tables-only,none)
 count:
 	@scripts/need.sh cargo cc valgrind
 	cargo bench --locked -p reveille-sim --bench activations --no-run
