@@ -178,7 +178,8 @@ impl Sim<'_> {
         for (number, &task) in self.work.program.tasks.iter().enumerate() {
             let id = TaskId::at(number);
             self.world.add_task(reveille_policy::Task::new(id, FORKER));
-            self.tasks.push(Task::new(task, self.work.code.begin(task.role), FORKER));
+            let first_op = self.work.code.begin(task.role) + task.first_op;
+            self.tasks.push(Task::new(task, first_op, FORKER));
             self.fork(id, FORKER, 1 + number as Ns * interval);
         }
         self.set_flips(spec);

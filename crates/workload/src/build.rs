@@ -402,6 +402,7 @@ impl Workload {
             for (role, task) in self.tasks.iter().enumerate() {
                 for own in 0..counts[role] {
                     specs.push(TaskSpec {
+                        first_op: 0,
                         role: role as u16,
                         process: match task.process.value(filled.values) {
                             Process::Own => next(),

@@ -59,6 +59,9 @@ pub struct TaskSpec {
     pub lock_base: u32,
     /// Number of the task among those of its role and instance, from 0.
     pub own: u16,
+    /// The operation of its role that it begins with.
+    #[serde(default)]
+    pub first_op: u32,
 }
 
 impl TaskSpec {

@@ -35,6 +35,44 @@ fn a_trace_is_shown_and_repeated() {
     refused(&of("1", "only=wroker 1"), &["no task is called `wroker 1`", "`worker 1`"]);
 }
 
+/// Warm-up and one pass of a trace of 0.2 s in which a timer and a task wake every millisecond: in none of
+/// four copies has anything still to begin.
+#[test]
+fn all_copies_run_from_the_start() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("long.txt");
+    let trace: String = (0..200)
+        .map(|ms| {
+            format!(
+                "<idle>-0 [0] d.h4. 7.{ms:03}000: sched_waking: comm=a pid=1 prio=120\n\
+                 <idle>-0 [0] d..2. 7.{ms:03}005: sched_switch: swapper/0:0 [120] R ==> a:1 [120]\n\
+                 a-1 [0] d..3. 7.{ms:03}100: sched_waking: comm=b pid=2 prio=120\n\
+                 <idle>-0 [1] d..2. 7.{ms:03}105: sched_switch: swapper/1:0 [120] R ==> b:2 [120]\n\
+                 a-1 [0] d..2. 7.{ms:03}150: sched_switch: a:1 [120] S ==> swapper/0:0 [120]\n\
+                 b-2 [1] d..2. 7.{ms:03}250: sched_switch: b:2 [120] S ==> swapper/1:0 [120]\n"
+            )
+        })
+        .collect();
+    fs::write(&path, trace).unwrap();
+    let path = path.to_str().unwrap();
+    let shown = json(&[
+        "compare",
+        "--machine",
+        "quad-1s4c",
+        "--base",
+        "v6.12",
+        "--workload",
+        path,
+        "--load",
+        "1,4",
+        "--metric",
+        "throughput (wakeups/s)",
+        "--json",
+    ]);
+    let rate = |row: usize| shown["rows"][row]["baseline"]["mean"].as_f64().unwrap();
+    assert!((rate(1) / rate(0) - 4.0).abs() < 0.02, "{} {}", rate(0), rate(1));
+}
+
 #[test]
 fn studies_and_sweeps_find_a_trace_beside_them() {
     let directory = tempfile::tempdir().unwrap();

@@ -167,7 +167,7 @@ impl Worker {
     fn go_on(mut self, alone: Option<&Alone>) {
         let run = self.run;
         let arena = &run.arena;
-        let mut at = 0;
+        let mut at = self.spec.first_op as usize;
         loop {
             match self.ops[at] {
                 Op::Run(ns) => work::compute(run.speed.rounds(ns)),

@@ -122,7 +122,7 @@ fn read(source: &Source) -> Result<(Trace, bool)> {
 }
 
 fn waits(step: &Step) -> bool {
-    matches!(step, Step::Woken { .. } | Step::Device(_))
+    matches!(step, Step::Woken { .. } | Step::Device { .. })
 }
 
 impl Traced {
@@ -193,7 +193,8 @@ impl Trace {
         (0..self.tasks.len()).map(|at| free[first(&mut next, at)]).collect()
     }
 
-    /// Copies follow each other at even distances, so that they do not all wake at once.
+    /// Copies are at even distances within the trace, so that they do not all wake at once. The later
+    /// ones begin as if they had always run.
     pub(crate) fn program(
         &self,
         workload: &Workload,
@@ -202,31 +203,32 @@ impl Trace {
     ) -> Result<Program> {
         let only = params.get(ONLY).map_or("*", String::as_str);
         let numbers = self.numbers(only).map_err(|mistake| workload.param_error(ONLY, mistake))?;
-        let (mut roles, mut arrivals, mut processes) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut roles, mut passes, mut processes) = (Vec::new(), Vec::new(), Vec::new());
         let mut groups = BTreeMap::new();
         let free = self.free(&numbers);
         for (at, task) in self.tasks.iter().enumerate().filter(|(at, _)| numbers[*at].is_some()) {
-            let (ops, own) = operations(&task.steps, &numbers, free[at]);
+            let (ops, pass) = operations(&task.steps, &numbers, free[at]);
             roles.push(Role { name: format!("{}-{}", task.name, task.id), ops });
-            arrivals.push(own);
+            passes.push(pass);
             let next = groups.len() as u32;
             let group = task.process.map_or((false, task.id), |process| (true, process));
             processes.push(*groups.entry(group).or_insert(next));
         }
         workload.check_number(load, roles.len() as u64, MAX_TASKS, "tasks")?;
-        let n_arrivals = arrivals.iter().map(Vec::len).sum::<usize>() as u64;
+        let n_arrivals = passes.iter().map(|pass| pass.arrivals.len()).sum::<usize>() as u64;
         workload.check_number(load, n_arrivals, MAX_ARRIVALS, "wakeups from outside")?;
         let (mut tasks, mut of_task) = (Vec::new(), Vec::new());
         for copy in 0..load as u32 {
-            let later = (u128::from(self.span_ns) * u128::from(copy) / u128::from(load)) as Ns;
-            for (role, process) in processes.iter().enumerate() {
+            let from_ns = (u128::from(self.span_ns) * u128::from(copy) / u128::from(load)) as Ns;
+            for (role, (process, pass)) in processes.iter().zip(&passes).enumerate() {
+                let (first_op, arrivals) = pass.from(from_ns, self.span_ns);
                 tasks.push(TaskSpec {
                     process: copy * groups.len() as u32 + process,
                     task_base: copy * roles.len() as u32,
+                    first_op,
                     ..TaskSpec::of_role(role as u16)
                 });
-                let arrival = |at_ns: &Ns| Arrival { at_ns: at_ns + later, work_ns: 0 };
-                of_task.push(arrivals[role].iter().map(arrival).collect());
+                of_task.push(arrivals);
             }
         }
         Ok(Program {
@@ -243,36 +245,73 @@ impl Trace {
     }
 }
 
-/// What a task repeats, and when interrupts and tasks that are not kept wake it. Unless it is `free`,
-/// each pass begins when the task was first seen.
-fn operations(steps: &[Step], numbers: &[Option<u16>], free: bool) -> (Vec<Op>, Vec<Ns>) {
-    let (mut ops, mut arrivals) = (Vec::new(), Vec::new());
+/// When a task does what, within the trace.
+#[derive(Default)]
+struct Pass {
+    /// When interrupts and tasks that are not kept wake it.
+    arrivals: Vec<Ns>,
+    /// Times, rising, and the operation that it has then still to do.
+    to_do: Vec<(Ns, u32)>,
+}
+
+impl Pass {
+    /// The first operation of a task that begins at this time of the trace, and its arrivals in a
+    /// `span_ns` from there. Whoever is woken by then has been woken, and has not still to be: what
+    /// wakes and what is woken are cut at the same time.
+    fn from(&self, from_ns: Ns, span_ns: Ns) -> (u32, Vec<Arrival>) {
+        let next = self.to_do.partition_point(|(at_ns, _)| *at_ns < from_ns);
+        let first_op = self.to_do.get(next).map_or(0, |(_, op)| *op);
+        let (before, after) =
+            self.arrivals.split_at(self.arrivals.partition_point(|at_ns| *at_ns < from_ns));
+        let after = after.iter().map(|at_ns| at_ns - from_ns);
+        let before = before.iter().map(|at_ns| at_ns + span_ns - from_ns);
+        let arrival = |at_ns| Arrival { at_ns, work_ns: 0 };
+        (first_op, after.chain(before).map(arrival).collect())
+    }
+}
+
+/// What a task repeats. Unless it is `free`, each pass begins when the task was first seen.
+fn operations(steps: &[Step], numbers: &[Option<u16>], free: bool) -> (Vec<Op>, Pass) {
+    let (mut ops, mut pass) = (Vec::new(), Pass::default());
     let record = Op::Record { record: 0, less: 0 };
     for step in steps {
+        let here = ops.len() as u32;
+        if let Step::Began { at_ns } | Step::Woken { at_ns, .. } | Step::Device { at_ns, .. } =
+            *step
+        {
+            pass.to_do.push((at_ns, here));
+        }
         match *step {
             Step::Nothing => {}
             Step::Began { at_ns } => {
                 if !free {
-                    arrivals.push(at_ns);
+                    pass.arrivals.push(at_ns);
                     ops.push(Op::Arrive);
                 }
             }
             Step::Run(ns) => ops.push(Op::Run(ns)),
-            Step::Wake(wakee) => {
-                let request = |first| Op::Request { first, among: 1, count: 1 };
-                ops.extend(numbers[wakee].map(request));
+            Step::Wake { wakee, at_ns } => {
+                if let Some(first) = numbers[wakee] {
+                    // It computes until then.
+                    let computes = matches!(ops.last(), Some(Op::Run(_)));
+                    pass.to_do.push((at_ns, here - u32::from(computes)));
+                    ops.push(Op::Request { first, among: 1, count: 1 });
+                }
             }
             Step::Woken { by: Some(waker), .. } if numbers[waker].is_some() => {
                 ops.extend([Op::Serve, record, Op::Count(1)]);
             }
             Step::Woken { at_ns, .. } => {
-                arrivals.push(at_ns);
+                pass.arrivals.push(at_ns);
                 ops.extend([Op::Arrive, record, Op::Count(1)]);
             }
-            Step::Device(ns) => ops.extend([Op::Device(ns), Op::Count(1)]),
+            Step::Device { ns, .. } => ops.extend([Op::Device(ns), Op::Count(1)]),
         }
     }
-    (ops, arrivals)
+    if free {
+        pass.to_do.clear();
+    }
+    (ops, pass)
 }
 
 /// Wakeups of a task by tasks, interrupts and devices.
@@ -282,7 +321,7 @@ fn wakeups(task: &Traced) -> [u64; 3] {
         match step {
             Step::Woken { by: Some(_), .. } => wakeups[0] += 1,
             Step::Woken { by: None, .. } => wakeups[1] += 1,
-            Step::Device(_) => wakeups[2] += 1,
+            Step::Device { .. } => wakeups[2] += 1,
             _ => {}
         }
     }

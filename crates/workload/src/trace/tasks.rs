@@ -38,7 +38,10 @@ pub(super) struct Traced {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step {
     Run(Ns),
-    Wake(usize),
+    Wake {
+        wakee: usize,
+        at_ns: Ns,
+    },
     /// A wakeup that turned out to wake no task.
     Nothing,
     /// Seen for the first time, already woken: it ran, or waited to.
@@ -50,8 +53,11 @@ pub(super) enum Step {
         by: Option<usize>,
         at_ns: Ns,
     },
-    /// Waited so long for a device.
-    Device(Ns),
+    /// Waited so long for a device, until `at_ns`.
+    Device {
+        ns: Ns,
+        at_ns: Ns,
+    },
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -190,7 +196,7 @@ impl Tasks {
         let by = waker.map(|waker| {
             let task = &mut self.all[waker];
             task.compute_until(self.now);
-            task.steps.push(Step::Wake(wakee));
+            task.steps.push(Step::Wake { wakee, at_ns: self.now - self.begin_ns });
             (waker, task.steps.len() - 1)
         });
         let wake = Wake { at_ns: self.now, by };
@@ -275,15 +281,16 @@ impl Traced {
     }
 
     fn woken(&mut self, wake: Wake, begin_ns: Ns) {
+        let at_ns = wake.at_ns - begin_ns;
         let step = match (wake.by, self.state) {
             (None, State::Blocked { since, device: true }) => {
-                Step::Device(wake.at_ns.saturating_sub(since))
+                Step::Device { ns: wake.at_ns.saturating_sub(since), at_ns }
             }
             (by, _) => {
                 // It had nothing left to do.
                 self.steps.pop_if(|last| matches!(last, Step::Began { .. }));
                 let by = by.map(|(waker, _)| waker);
-                Step::Woken { by, at_ns: wake.at_ns - begin_ns }
+                Step::Woken { by, at_ns }
             }
         };
         self.steps.push(step);
