@@ -101,8 +101,13 @@ impl Workload {
         Ok(workload)
     }
 
+    /// Its file; of a trace, a table of its tasks.
     pub fn source_text(&self) -> &str {
         &self.source.text
+    }
+
+    pub fn is_trace(&self) -> bool {
+        self.trace.is_some()
     }
 }
 

@@ -66,7 +66,7 @@ fn full_text(w: &Workload) -> String {
         let better = if metric.kind.higher_is_better() { "higher" } else { "lower" };
         text += &format!("  {}, {better} is better\n", metric.name);
     }
-    text += "\nfile\n\n";
+    text += if w.is_trace() { "\ntasks\n\n" } else { "\nfile\n\n" };
     for line in w.source_text().lines() {
         text += format!("    {line}").trim_end();
         text += "\n";
