@@ -144,20 +144,20 @@ fn copies_are_tasks_of_their_own_at_even_distances() {
     assert_eq!(bases, [0, 0, 0, 3, 3, 3]);
     let processes: Vec<u32> = program.tasks.iter().map(|task| task.process).collect();
     assert_eq!(processes, [0, 1, 2, 3, 4, 5]);
-    // The second begins where the first is after half the trace.
+    // The second starts where the first is after half the trace.
     let arrivals = |task: usize| {
         program.arrivals.of_task[task].iter().map(|arrival| arrival.at_ns).collect::<Vec<_>>()
     };
     assert_eq!(arrivals(0), [1_000_000, 2_000_000]);
     assert_eq!(arrivals(3), [0, 1_000_000]);
-    // After three quarters both have done all but wait: the client for its last interrupt, the worker
-    // for the next pass.
+    // After three quarters the client waits for its last interrupt, and the worker computes.
     let program = parse(SERVICE).build(4, &BTreeMap::new()).unwrap();
     let tasks = &program.tasks;
     let begins = |role: usize| (0..4).map(move |copy| tasks[3 * copy + role].first_op);
     assert_eq!(begins(0).collect::<Vec<_>>(), [0, 0, 0, 12]);
     assert_eq!(program.roles[0].ops[12], Op::Arrive);
-    assert_eq!(begins(2).collect::<Vec<_>>(), [0, 0, 0, 0]);
+    assert_eq!(begins(2).collect::<Vec<_>>(), [0, 0, 0, 12]);
+    assert_eq!(program.roles[2].ops[12], Op::Run(20_000));
 }
 
 #[test]
@@ -253,10 +253,14 @@ proptest! {
                 let asked = asked.filter(|op| **op == ask(role as u16)).count();
                 let count = |wanted: Op| own.ops.iter().filter(|op| **op == wanted).count();
                 prop_assert_eq!(asked, count(Op::Serve));
-                prop_assert_eq!(program.arrivals.of_task[role].len(), count(Op::Arrive));
-                // The second copy begins in the middle, where what is left of the pass matches, too. Who
-                // begins with operation 0 has all of it to do, or nothing before the next. A wakeup
-                // that came before its task had slept may be on the other side of the cut.
+                for task in [role, roles.len() + role] {
+                    let times = &program.arrivals.of_task[task];
+                    prop_assert_eq!(times.len(), count(Op::Arrive));
+                    prop_assert!(times.is_sorted_by_key(|arrival| arrival.at_ns));
+                }
+                // The second copy starts in the middle, and what is left of the pass matches, too. A task
+                // that starts with operation 0 has the whole pass to do, or nothing before the next.
+                // A wakeup that came before its task had slept may be on the other side of the cut.
                 let rest = |role: usize, wanted: Op| {
                     let first_op = program.tasks[roles.len() + role].first_op as usize;
                     let count = roles[role].ops[first_op..].iter().filter(|op| **op == wanted);
@@ -270,8 +274,6 @@ proptest! {
                 prop_assert!(!sure || (least..=most + 1).contains(&serves), "{}", serves);
                 let takes_time = own.ops.iter().any(|op| !matches!(op, Op::Request { .. }));
                 prop_assert!(takes_time);
-                let times = &program.arrivals.of_task[role];
-                prop_assert!(times.is_sorted_by_key(|arrival| arrival.at_ns));
             }
         }
     }

@@ -193,8 +193,7 @@ impl Trace {
         (0..self.tasks.len()).map(|at| free[first(&mut next, at)]).collect()
     }
 
-    /// Copies are at even distances within the trace, so that they do not all wake at once. The later
-    /// ones begin as if they had always run.
+    /// Copies start at evenly spaced points of the trace, so that they do not all wake at once.
     pub(crate) fn program(
         &self,
         workload: &Workload,
@@ -221,7 +220,7 @@ impl Trace {
         for copy in 0..load as u32 {
             let from_ns = (u128::from(self.span_ns) * u128::from(copy) / u128::from(load)) as Ns;
             for (role, (process, pass)) in processes.iter().zip(&passes).enumerate() {
-                let (first_op, arrivals) = pass.from(from_ns, self.span_ns);
+                let (first_op, arrivals) = pass.starting_at(from_ns, self.span_ns);
                 tasks.push(TaskSpec {
                     process: copy * groups.len() as u32 + process,
                     task_base: copy * roles.len() as u32,
@@ -250,20 +249,30 @@ impl Trace {
 struct Pass {
     /// When interrupts and tasks that are not kept wake it.
     arrivals: Vec<Ns>,
-    /// Times, rising, and the operation that it has then still to do.
-    to_do: Vec<(Ns, u32)>,
+    /// Up to each of these times, rising, an operation is still to be done, and so many arrivals are
+    /// before it.
+    to_do: Vec<(Ns, u32, usize)>,
 }
 
 impl Pass {
-    /// The first operation of a task that begins at this time of the trace, and its arrivals in a
-    /// `span_ns` from there. Whoever is woken by then has been woken, and has not still to be: what
-    /// wakes and what is woken are cut at the same time.
-    fn from(&self, from_ns: Ns, span_ns: Ns) -> (u32, Vec<Arrival>) {
-        let next = self.to_do.partition_point(|(at_ns, _)| *at_ns < from_ns);
-        let first_op = self.to_do.get(next).map_or(0, |(_, op)| *op);
-        let (before, after) =
-            self.arrivals.split_at(self.arrivals.partition_point(|at_ns| *at_ns < from_ns));
-        let after = after.iter().map(|at_ns| at_ns - from_ns);
+    /// A wakeup that came before the task had slept counts from the task's last event.
+    fn then(&mut self, at_ns: Ns, op: usize) {
+        let at_ns = at_ns.max(self.last_ns());
+        self.to_do.push((at_ns, op as u32, self.arrivals.len()));
+    }
+
+    fn last_ns(&self) -> Ns {
+        self.to_do.last().map_or(0, |last| last.0)
+    }
+
+    /// The first operation of a task that starts at this time of the trace, and its arrivals in the
+    /// `span_ns` from there. Waker and wakee have the same time for a wakeup, so that each of the
+    /// wakee's waits has its wakeup.
+    fn starting_at(&self, from_ns: Ns, span_ns: Ns) -> (u32, Vec<Arrival>) {
+        let next = self.to_do.partition_point(|(at_ns, ..)| *at_ns < from_ns);
+        let (_, first_op, n) = self.to_do.get(next).copied().unwrap_or((0, 0, self.arrivals.len()));
+        let (before, after) = self.arrivals.split_at(n);
+        let after = after.iter().map(|at_ns| at_ns.saturating_sub(from_ns));
         let before = before.iter().map(|at_ns| at_ns + span_ns - from_ns);
         let arrival = |at_ns| Arrival { at_ns, work_ns: 0 };
         (first_op, after.chain(before).map(arrival).collect())
@@ -275,11 +284,11 @@ fn operations(steps: &[Step], numbers: &[Option<u16>], free: bool) -> (Vec<Op>, 
     let (mut ops, mut pass) = (Vec::new(), Pass::default());
     let record = Op::Record { record: 0, less: 0 };
     for step in steps {
-        let here = ops.len() as u32;
+        let here = ops.len();
         if let Step::Began { at_ns } | Step::Woken { at_ns, .. } | Step::Device { at_ns, .. } =
             *step
         {
-            pass.to_do.push((at_ns, here));
+            pass.then(at_ns, here);
         }
         match *step {
             Step::Nothing => {}
@@ -289,12 +298,16 @@ fn operations(steps: &[Step], numbers: &[Option<u16>], free: bool) -> (Vec<Op>, 
                     ops.push(Op::Arrive);
                 }
             }
-            Step::Run(ns) => ops.push(Op::Run(ns)),
+            Step::Run(ns) => {
+                // A task that starts in the first half of it does it all, in the second nothing of it.
+                pass.then(pass.last_ns() + ns / 2, here);
+                ops.push(Op::Run(ns));
+            }
             Step::Wake { wakee, at_ns } => {
                 if let Some(first) = numbers[wakee] {
                     // It computes until then.
                     let computes = matches!(ops.last(), Some(Op::Run(_)));
-                    pass.to_do.push((at_ns, here - u32::from(computes)));
+                    pass.then(at_ns, here - usize::from(computes));
                     ops.push(Op::Request { first, among: 1, count: 1 });
                 }
             }
