@@ -13,9 +13,12 @@ use crate::file::Workload;
 use crate::operation::{Code, OpSource, flatten};
 use crate::program::{Arrivals, ChannelKind, Op, Port, Program, Role, TaskSpec};
 use crate::task::{Process, TaskSource};
+use crate::trace::{self, Trace};
 
 /// A run has no more tasks, channels or lists than this.
-pub(crate) const MAX_TASKS: u64 = 1_000_000;
+const MAX_TASKS: u64 = 1_000_000;
+/// Wakeups from outside, in all copies of a trace.
+const MAX_ARRIVALS: u64 = 20_000_000;
 /// A program has no more operations than this, each member of an array counted.
 const MAX_OPS: usize = 65_535;
 /// Name of the task that releases the others.
@@ -48,7 +51,7 @@ impl Workload {
             return Err(self.load_error(load, "nothing would run".into(), help));
         }
         if let Some(trace) = &self.trace {
-            return trace.program(self, load, params);
+            return self.copies(trace, load, params);
         }
         let counts = self.counts(&values)?;
         let channels = self.channel_arrays(&values)?;
@@ -89,8 +92,32 @@ impl Workload {
         })
     }
 
+    fn copies(
+        &self,
+        trace: &Trace,
+        load: u64,
+        params: &BTreeMap<String, String>,
+    ) -> Result<Program> {
+        let only = params.get(trace::ONLY).map_or("*", String::as_str);
+        let kept = trace.kept(only).map_err(|mistake| self.param_error(trace::ONLY, mistake))?;
+        self.check_number(load, kept.roles.len() as u64, MAX_TASKS, "tasks")?;
+        self.check_number(load, kept.n_arrivals() as u64, MAX_ARRIVALS, "wakeups from outside")?;
+        let (tasks, arrivals) = kept.copies(load);
+        Ok(Program {
+            name: self.name.clone(),
+            roles: kept.roles,
+            tasks,
+            channels: Vec::new(),
+            n_lists: 0,
+            n_locks: 0,
+            arrivals,
+            records: self.records.clone(),
+            metric: self.metrics[0].clone(),
+        })
+    }
+
     /// Refuses more than `most` of anything that an instance has `n` of.
-    pub(crate) fn check_number(&self, load: u64, n: u64, most: u64, what: &str) -> Result<()> {
+    fn check_number(&self, load: u64, n: u64, most: u64, what: &str) -> Result<()> {
         if n.checked_mul(load).is_some_and(|all| all <= most) {
             return Ok(());
         }
@@ -111,7 +138,7 @@ impl Workload {
         self.params.iter().zip(&self.param_kinds).map(value).collect()
     }
 
-    pub(crate) fn param_error(&self, param: &str, mistake: Mistake) -> WorkloadError {
+    fn param_error(&self, param: &str, mistake: Mistake) -> WorkloadError {
         WorkloadError::Param { workload: self.name.clone(), param: param.to_owned(), mistake }
     }
 

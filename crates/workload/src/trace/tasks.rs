@@ -21,6 +21,14 @@ pub(super) struct Tasks {
     now: Ns,
 }
 
+/// A whole trace.
+#[derive(Clone, Debug)]
+pub(crate) struct Trace {
+    pub(super) tasks: Vec<Traced>,
+    /// From the first event to the last.
+    pub(super) span_ns: Ns,
+}
+
 #[derive(Clone, Debug)]
 pub(super) struct Traced {
     pub(super) id: u32,
@@ -232,19 +240,33 @@ impl Tasks {
         }
     }
 
-    /// All tasks, and the time from the first event to the last.
-    pub(super) fn end(mut self) -> (Vec<Traced>, Ns) {
+    pub(super) fn end(mut self) -> Trace {
         for number in 0..self.all.len() {
             let task = &mut self.all[number];
             task.compute_until(self.now);
             let early = task.early.take();
             self.cancel(early);
         }
-        (self.all, self.now - self.begin_ns)
+        Trace { tasks: self.all, span_ns: self.now - self.begin_ns }
     }
 }
 
 impl Traced {
+    /// Does it more than wake others? Without that, its time is not in the trace.
+    pub(super) fn acts(&self) -> bool {
+        self.steps.iter().any(|step| waits(step) || matches!(step, Step::Run(_)))
+    }
+
+    pub(super) fn is(&self, pattern: &str) -> bool {
+        let id = pattern.parse().ok();
+        match pattern.strip_suffix('*') {
+            Some(prefix) => self.name.starts_with(prefix),
+            None => {
+                self.name == pattern || id == Some(self.id) || (id.is_some() && id == self.process)
+            }
+        }
+    }
+
     /// Would it have gone on computing after the trace ended, or once a device answers?
     pub(super) fn goes_on(&self) -> bool {
         matches!(
@@ -296,4 +318,8 @@ impl Traced {
         self.steps.push(step);
         self.state = State::Runnable;
     }
+}
+
+pub(super) fn waits(step: &Step) -> bool {
+    matches!(step, Step::Woken { .. } | Step::Device { .. })
 }
