@@ -72,7 +72,7 @@ impl Container {
     }
 }
 
-/// Prometheus takes a series without a sample for so long as ended.
+/// Prometheus considers a series ended after so long without a sample.
 const STALE_NS: Ns = 300_000_000_000;
 
 /// A figure with its 90% range. A latency is infinite (null in JSON) if the work does not complete
@@ -148,10 +148,9 @@ impl Fleet {
     /// Sorts by missed goals, then by throttling, then by CPUs to spare; those that are gone last.
     pub fn ranked(mut self) -> Fleet {
         // A server may lack the last hours of all containers.
-        let unseen_ns = |c: &Container| c.unseen_ns.unwrap_or(0);
-        let least_ns = self.containers.iter().map(unseen_ns).min().unwrap_or(0);
+        let least_ns = self.containers.iter().filter_map(|c| c.unseen_ns).min().unwrap_or(0);
         for container in &mut self.containers {
-            container.gone = unseen_ns(container) - least_ns > STALE_NS;
+            container.gone = container.unseen_ns.is_some_and(|ns| ns - least_ns > STALE_NS);
             container.spare_cpus = container.spare_cpus.filter(|_| !container.gone);
         }
         let keys = |c: &Container| [c.risk, c.worst_hour_share, c.spare_cpus];
@@ -520,6 +519,32 @@ mod tests {
         assert_eq!(worst_hour(&samples[..90]), Some(0.025));
         assert_eq!(worst_hour(&samples[..30]), Some(0.0));
         assert_eq!(worst_hour(&[]), None);
+    }
+
+    /// Where the server lacks the last two hours, and beside a live recording, too.
+    #[test]
+    fn a_container_is_gone_if_others_were_seen_later() {
+        let of = |(name, minutes): (&str, Option<Ns>)| Container {
+            name: name.into(),
+            unseen_ns: minutes.map(|minutes| minutes * MINUTE_NS),
+            spare_cpus: Some(1.0),
+            ..Container::default()
+        };
+        let all = [("a gone", Some(126)), ("b", Some(120)), ("c live", None), ("d", Some(125))];
+        let fleet = Fleet {
+            goals: Vec::new(),
+            headroom: 0.15,
+            shards: vec![Shard::WHOLE],
+            containers: all.map(of).into(),
+            failed: Vec::new(),
+            skipped: Vec::new(),
+            missing: 0,
+        };
+        let ranked = fleet.ranked();
+        let found = ranked.containers.iter().map(|c| (c.name.as_str(), c.spare_cpus.is_some()));
+        let expected = [("b", true), ("c live", true), ("d", true), ("a gone", false)];
+        assert_eq!(found.collect::<Vec<_>>(), expected);
+        assert_eq!(ranked.clone().ranked(), ranked);
     }
 
     #[test]
